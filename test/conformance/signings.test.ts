@@ -110,6 +110,19 @@ for (const engine of await bothEngines()) {
     });
 
   describe(engine.name, () => {
+    testStore('of several that are begun at once, each is answered for itself, and an order has one', async (store) => {
+      const { orders, signings } = store;
+      for (const id of ['p', 'q', 'r']) await orders.insert(order(id));
+      const again = prepared('c5', { orderId: 'r' });
+      const begun = await Promise.all([
+        signings.begin(prepared('c1', { commonName: ODD, names: [ODD, ''], csr: null }), HOLDS),
+        signings.begin(prepared('c2', { orderId: 'p' }), { ...HOLDS, revision: 2 }),
+        ...['c3', 'c4'].map((id) => signings.begin(prepared(id, { orderId: 'q' }), HOLDS)),
+        ...[again, again].map((record) => signings.begin(record, HOLDS)),
+      ]);
+      assert.deepEqual(begun, [true, false, true, false, true, false]);
+    });
+
     for (const [what, beginning] of Object.entries(REFUSED)) testBegin(`refused: ${what}`, beginning, false);
     for (const [what, beginning] of Object.entries(ACCEPTED)) testBegin(`begun: ${what}`, beginning, true);
 

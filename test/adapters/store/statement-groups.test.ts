@@ -5,6 +5,7 @@ import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import type { Engine } from '../../../src/adapters/store/engine/engine.ts';
 import { postgresEngine } from '../../../src/adapters/store/engine/postgres.ts';
+import { ODD } from '../../support/records.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 
 const postgres = await sharedPostgres();
@@ -64,6 +65,18 @@ test('a member that fails fails alone', async () => {
     outcomes.map((one) => (one.status === 'fulfilled' ? one.value : one.reason.code)),
     [[{ id: 'before' }], '23505', [{ id: 'after' }]],
   );
+});
+
+test('members of the same statement run as one, each gets its own row, and none gets that of another with its key', async () => {
+  const sql = `with member as (select id from unnest($1::text::text[]) as lists (id))
+    insert into thing (id) select id from member on conflict (id) do nothing
+    returning id as member, (select count(*) from member) as number`;
+  const keys = ['s1', ODD, 's1', 's3'];
+  const results = await Promise.all(
+    keys.map((member) => engine.batches.run([{ ...CompiledQuery.raw(sql, [[member]]), member } as CompiledQuery])),
+  );
+  const row = (member: string) => [{ member, number: 2 }];
+  assert.deepEqual(results, [row('s1'), row(ODD), [], row('s3')]);
 });
 
 test('a member whose row is locked delays no other', async () => {

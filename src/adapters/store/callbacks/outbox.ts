@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { callbackBody } from '../../../domain/callbacks/callback.ts';
 import type { Outbox, OutboxEvent } from '../../../domain/callbacks/ports.ts';
 import type { Locale } from '../../../kernel/locale.ts';
+import type { Engine } from '../engine/engine.ts';
 import { type Prepared, prepared, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
@@ -40,8 +41,8 @@ export function eventRow({
   };
 }
 
-/** Inserts an event, where `given` holds, and returns its state. */
-export const insertEvent = (given = sql<boolean>`true`): Prepared<EventRow, Pick<Schema['outbox'], 'state'>> =>
+/** Inserts an event, as the last statement of a batch or alone, and returns its state. */
+export const insertEvent = (batches?: Engine['batches']): Prepared<EventRow, Pick<Schema['outbox'], 'state'>> =>
   prepared((db, slot: EventRow) =>
     statement<Pick<Schema['outbox'], 'state'>>(
       db,
@@ -55,9 +56,10 @@ export const insertEvent = (given = sql<boolean>`true`): Prepared<EventRow, Pick
           case when callback_settings.account_id is null then 0 else 1 end,
           case when callback_settings.account_id is null then cast(${slot.created_at} as bigint) end,
           0, null, null, 0, 0
-        from account left join callback_settings on callback_settings.account_id = account.id
-        where account.id = ${slot.account_id} and ${given}
-        returning state`,
+        from ${batches?.members('', 'cross join') ?? sql``} account
+          left join callback_settings on callback_settings.account_id = account.id
+        where account.id = ${slot.account_id} and ${batches?.isDecided ?? sql`true`}
+        ${batches?.returning('certificate_id', 'state') ?? sql`returning state`}`,
     ),
   );
 const insert = insertEvent();

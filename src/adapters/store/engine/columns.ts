@@ -10,3 +10,6 @@ export const listText = (list: readonly unknown[]): string => JSON.stringify(lis
 export const listFrom = <T>(text: string): T[] => JSON.parse(text);
 
 export const columnsOf = (names: readonly string[]) => sql.join(names.map((name) => sql.ref(name)));
+
+export const assigned = <Column extends string>(names: readonly Column[], row: Readonly<Record<Column, unknown>>) =>
+  sql.join(names.map((name) => sql`${sql.ref(name)} = ${row[name]}`));

@@ -10,6 +10,7 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { Refusal } from '../../../domain/errors.ts';
+import type { PreparedQuery } from './prepared.ts';
 import type { Db, Schema, Transaction } from './schema.ts';
 
 /** A column of a table of ours. `keyPosition` counts from 1 in the primary key, and is 0 outside of it. */
@@ -53,9 +54,11 @@ export interface Engine {
     readonly isDecided: RawBuilder<boolean>;
     /** After the columns of an insert that follows the first statement: these values, if that returned a row. */
     row(values: RawBuilder<unknown>): RawBuilder<unknown>;
-    /** At the end of a write whose result is only whether it has changed a row: what the engine needs to know that. */
-    readonly returning: RawBuilder<unknown>;
-    combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[];
+    /** The table of the slots' values with the words around it, on an engine that has one: `from`, `using`, `cross join`. */
+    members(before: string, after?: string): RawBuilder<unknown>;
+    /** At the end of the first statement and the last: the column with the batch's key, if the engine has to return it. */
+    returning(key: string, result?: string): RawBuilder<unknown>;
+    combine(statements: readonly PreparedQuery[], key: string): readonly CompiledQuery[];
     run(combined: readonly CompiledQuery[]): Promise<Rows>;
   };
   /** Throws a Problem if the database is a backup file, on which no service may run before it was restored. */

@@ -24,10 +24,19 @@ interface Field {
 const preparedOn = new WeakMap<pg.Connection, Map<string, readonly Column[]>>();
 
 /** PostgreSQL text cannot hold NUL. Only lookups may carry one, and they then match nothing. */
-export const replaceNul = (value: unknown): unknown =>
-  typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
+export function replaceNul(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(replaceNul);
+  return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
+}
+
+/** An element of a list, in PostgreSQL's text form. */
+function element(parameter: unknown): string {
+  const value = replaceNul(parameter) ?? null;
+  return typeof value === 'string' ? `"${value.replace(/["\\]/g, '\\$&')}"` : String(value);
+}
 
 function wireValue(parameter: unknown): string | Buffer | null {
+  if (Array.isArray(parameter)) return `{${parameter.map(element).join(',')}}`;
   const value = replaceNul(parameter) ?? null;
   if (typeof value === 'string' || value === null) return value;
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);

@@ -4,6 +4,7 @@ import { type CompiledQuery, PostgresDialect, type PostgresPool, type PostgresPo
 import pg from 'pg';
 import { columnsOf } from './columns.ts';
 import type { Column, Engine, Rows } from './engine.ts';
+import { combine, IS_DECIDED } from './member-sets.ts';
 import { replaceNul } from './pipelined-query.ts';
 import { StatementGroups } from './statement-groups.ts';
 
@@ -34,7 +35,6 @@ const isUndone = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && !ENDS_CONNECTION.test(error.code ?? '');
 /** deadlock_detected. */
 const DEADLOCK = '40P01';
-const IS_DECIDED = sql<boolean>`exists (select 1 from decided)`;
 /** data_corrupted and index_corrupted. */
 const DAMAGE = /^XX00[12]$/;
 
@@ -86,8 +86,12 @@ export function postgresEngine(options: PostgresOptions): Engine {
     select: (query) => reads.run(query),
     batches: {
       isDecided: IS_DECIDED,
-      row: (values) => sql`select ${values} where ${IS_DECIDED}`,
-      returning: sql`returning 1`,
+      row: (values) => sql`select ${values} from member where ${IS_DECIDED}`,
+      members: (before, after = '') => sql.raw(`${before} member ${after}`),
+      returning(key, result) {
+        const returned = sql`returning ${sql.ref(key)} as member_key`;
+        return result === undefined ? returned : sql`${returned}, ${sql.ref(result)}`;
+      },
       combine,
       run: async (combined) => (await Promise.all(combined.map((query) => writes.run(query)))).flat(),
     },
@@ -172,27 +176,6 @@ export function postgresEngine(options: PostgresOptions): Engine {
 
 export const isPostgresDamage = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && DAMAGE.test(error.code ?? '');
-
-const combinedTexts = new Map<string, string>();
-
-/** Turns a batch into one statement. A CTE that writes runs exactly once, whether it is read or not. */
-function combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[] {
-  const [first] = statements;
-  if (!first || statements.length === 1) return statements;
-  const key = statements.map(({ sql: text }) => text).join(';');
-  let text = combinedTexts.get(key);
-  if (text === undefined) {
-    let before = 0;
-    const ctes = statements.map(({ sql: one, parameters }, index) => {
-      const renumbered = one.replace(/\$(\d+)/g, (_, number) => `$${before + Number(number)}`);
-      before += parameters.length;
-      return `${index === 0 ? 'decided' : `step_${index}`} as (${renumbered})`;
-    });
-    text = `with ${ctes.join(', ')} select step_${statements.length - 1}.* from decided left join step_${statements.length - 1} on true`;
-    if (combinedTexts.size < MAX_NAMED) combinedTexts.set(key, text);
-  }
-  return [{ ...first, sql: text, parameters: statements.flatMap(({ parameters }) => parameters) }];
-}
 
 /**
  * Named statements are parsed and planned once per connection, which halves the database's share of a reissue. SQL texts

@@ -14,11 +14,16 @@ class Slot {
   }
 }
 
+/** With the name of the slot of each parameter, null for a constant. */
+export interface PreparedQuery<Row = unknown> extends CompiledQuery<Row> {
+  readonly slots: readonly (string | null)[];
+}
+
 /** A query with slots. Its rows have the type `Row`. */
 export interface Prepared<Values, Row> {
   (db: Db, values: Values): Promise<readonly Row[]>;
   /** To be run by other means, such as a batch. */
-  compiled(db: Db, values: Values): CompiledQuery<Row>;
+  compiled(db: Db, values: Values): PreparedQuery<Row>;
 }
 
 type Build<Values, Row> = (db: Db, slots: Values) => Compilable<Row>;
@@ -26,23 +31,24 @@ type Build<Values, Row> = (db: Db, slots: Values) => Compilable<Row>;
 /** Returns a function that runs the query; it must be called with a value for every slot. */
 export function prepared<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
   // An adapter belongs to one open engine, transactions included, and determines the SQL dialect.
-  const plans = new WeakMap<object, CompiledQuery>();
+  const plans = new WeakMap<object, PreparedQuery>();
   const slots = new Proxy({} as Values, { get: (_, name) => new Slot(String(name)) });
 
-  function planFor(db: Db): CompiledQuery {
+  function planFor(db: Db): PreparedQuery {
     const { adapter } = db.getExecutor();
     let plan = plans.get(adapter);
     if (!plan) {
-      plan = build(db, slots).compile();
+      const query = build(db, slots).compile();
+      plan = { ...query, slots: query.parameters.map((one) => (one instanceof Slot ? one.name : null)) };
       plans.set(adapter, plan);
     }
     return plan;
   }
 
-  function compiled(db: Db, values: Values): CompiledQuery<Row> {
-    const { query, queryId, sql, parameters } = planFor(db);
+  function compiled(db: Db, values: Values): PreparedQuery<Row> {
+    const { query, queryId, sql, parameters, slots } = planFor(db);
     const given = parameters.map((one) => (one instanceof Slot ? values[one.name as keyof Values] : one));
-    return { query, queryId, sql, parameters: given };
+    return { query, queryId, sql, parameters: given, slots };
   }
 
   async function run(db: Db, values: Values): Promise<readonly Row[]> {

@@ -65,8 +65,9 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       isDecided: sql<boolean>`true`,
       // Of an insert with a select SQLite copies every page that it changes, in case that a later row fails.
       row: (values) => sql`values (${values})`,
+      members: () => sql``,
       // SQLite collects what is returned in a temporary table, and knows the number of changed rows without.
-      returning: sql``,
+      returning: (_key, result) => (result === undefined ? sql`` : sql`returning ${sql.ref(result)}`),
       combine: (statements) => statements,
       run: (statements) => connections.opened.groups.run((writer) => runAll(writer, statements)),
     },

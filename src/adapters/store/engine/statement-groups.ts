@@ -5,10 +5,11 @@
 import type { CompiledQuery } from 'kysely';
 import type pg from 'pg';
 import type { Rows } from './engine.ts';
+import { joinSets } from './member-sets.ts';
 import { PipelinedQuery } from './pipelined-query.ts';
 
 /** Groups under way. While they are, the next one grows. */
-const AT_ONCE = 4;
+const AT_ONCE = 2;
 /** More would hold locks, and the answers of all, longer than they save. */
 const MAX_MEMBERS = 64;
 const MAX_WAITING = 4_096;
@@ -36,7 +37,6 @@ export interface GroupOptions {
 }
 
 interface Member {
-  readonly name: string;
   readonly query: CompiledQuery;
   resolve(rows: Rows | Promise<Rows>): void;
   reject(error: unknown): void;
@@ -53,11 +53,10 @@ export class StatementGroups {
   }
 
   run(query: CompiledQuery): Promise<Rows> {
-    const name = this.#options.nameOf(query.sql);
-    if (name === '') return this.#options.alone(query);
+    if (this.#options.nameOf(query.sql) === '') return this.#options.alone(query);
     return new Promise((resolve, reject) => {
       if (this.#waiting.length >= MAX_WAITING) throw new Error(`${MAX_WAITING} statements wait for PostgreSQL`);
-      this.#waiting.push({ name, query, resolve, reject });
+      this.#waiting.push({ query, resolve, reject });
       this.#schedule();
     });
   }
@@ -95,10 +94,11 @@ export class StatementGroups {
   }
 
   async #resultsOf(members: readonly Member[], client: pg.PoolClient): Promise<readonly Rows[]> {
-    const { types, waitMs, isUndone } = this.#options;
+    const { types, waitMs, nameOf, isUndone } = this.#options;
     const isShared = members.length > 1;
-    const statements = members.map(({ name, query: { sql: text, parameters } }) => ({
-      ...{ name: `group_${name}`, text, parameters },
+    const sets = joinSets(members.map((one) => one.query));
+    const statements = sets.queries.map(({ sql: text, parameters }) => ({
+      ...{ name: `group_${nameOf(text)}`, text, parameters },
     }));
     const query = new PipelinedQuery(isShared ? [LIMIT_WAIT, ...statements] : statements, types);
     const giveUp = () => query.handleError(new Error(`no answer from PostgreSQL within ${waitMs} ms`));
@@ -107,7 +107,7 @@ export class StatementGroups {
       client.query(query);
       const results = await query.results;
       client.release();
-      return isShared ? results.slice(1) : results;
+      return sets.split(isShared ? results.slice(1) : results);
     } catch (error) {
       // A connection that is lost or silent would make the next caller wait again.
       client.release(!isUndone(error));

@@ -5,6 +5,7 @@ import type { Signings } from '../../../domain/issuance/ports.ts';
 import { auditRow } from '../access/audit.ts';
 import { eventRow, insertEvent } from '../callbacks/outbox.ts';
 import { runBatch } from '../engine/batch.ts';
+import { assigned } from '../engine/columns.ts';
 import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared, preparedInsert, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -22,32 +23,35 @@ interface Release extends Unblocked {
  * The first statement decides. The lease is deleted under the order's lock: that loses against a process that has voided
  * it, or reported its key, at the same moment.
  */
-const release = ({ locksRows, batches: { returning } }: Engine, unless: (slot: Release) => RawBuilder<unknown>) =>
+const release = ({ locksRows, batches }: Engine, unless: (slot: Release) => RawBuilder<unknown>) =>
   prepared((db, slot: Release) =>
     statement(
       db,
-      sql`delete from signing where order_id = (${orderAsRead(slot, locksRows)})
-        and certificate_id = ${slot.certificate_id} ${unless(slot)} ${returning}`,
+      sql`delete from signing ${batches.members('using')} where order_id = (${orderAsRead(slot, locksRows)})
+        and certificate_id = ${slot.certificate_id} ${unless(slot)} ${batches.returning(KEY)}`,
     ),
   );
 const unlessReported = (slot: Release) => sql`and key_reported = 0 and not ${isBlocked(slot)}`;
 
+/** A certificate is finished by one process at a time: the one that has its lease. */
+const KEY = 'certificate_id';
+
 /** What a batch is made of. In what follows the first statement, `isDecided` is true if that has returned a row. */
 const stepsOf = perEngine((engine) => {
-  const { isDecided, row } = engine.batches;
+  const { isDecided, row, members } = engine.batches;
   return {
     releaseUnlessReported: release(engine, unlessReported),
     release: release(engine, () => sql``),
-    saveOrder: prepared((db, slot: SavedOrder) => saving(db, slot).where(isDecided)),
+    saveOrder: prepared((db, slot: SavedOrder) =>
+      statement(db, sql`${saving(slot, members('from'))} and ${isDecided}`),
+    ),
     insertCertificate: preparedInsert('certificate', row),
     issuePending: prepared((db, slot: Schema['certificate']) =>
-      db
-        .updateTable('certificate')
-        .set(Object.fromEntries(ISSUED_COLUMNS.map((column) => [column, slot[column]])))
-        .where('id', '=', slot.id)
-        .where('account_id', '=', slot.account_id)
-        .where('state', '=', 'pending')
-        .where(isDecided),
+      statement(
+        db,
+        sql`update certificate set ${assigned(ISSUED_COLUMNS, slot)} ${members('from')}
+          where id = ${slot.id} and account_id = ${slot.account_id} and state = 'pending' and ${isDecided}`,
+      ),
     ),
     insertHalf: preparedInsert('encryption_certificate', row),
     insertAudit: preparedInsert('audit', row),
@@ -56,12 +60,12 @@ const stepsOf = perEngine((engine) => {
         db,
         sql`insert into idempotency_key (account_id, order_id, key, request_hash, certificate_id, created_at)
           select ${slot.account_id}, ${slot.order_id}, ${slot.key}, ${slot.request_hash}, ${slot.certificate_id},
-            ${slot.created_at} where ${isDecided}
+            ${slot.created_at} ${members('from')} where ${isDecided}
           on conflict (account_id, order_id, key) do update set request_hash = excluded.request_hash,
             certificate_id = excluded.certificate_id, created_at = excluded.created_at`,
       ),
     ),
-    insertEvent: insertEvent(isDecided),
+    insertEvent: insertEvent(engine.batches),
   };
 });
 
@@ -92,7 +96,7 @@ export const finishIn =
       statements.push(steps.putIdempotencyKey.compiled(db, row));
     }
     statements.push(steps.insertEvent.compiled(db, eventRow(event)));
-    const added = await runBatch<Pick<Schema['outbox'], 'state'>>(db, engine, statements);
+    const added = await runBatch<Pick<Schema['outbox'], 'state'>>(db, engine, { statements, key: KEY });
     if (added?.state === 'pending') onEvents();
     return added !== undefined;
   };

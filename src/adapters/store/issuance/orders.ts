@@ -8,9 +8,9 @@ import type { OrderRef, Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import type { Proof } from '../../../domain/validation/ports.ts';
 import { usageFrom } from '../access/accounts.ts';
-import { listFrom, listText } from '../engine/columns.ts';
+import { assigned, listFrom, listText } from '../engine/columns.ts';
 import { type Engine, perEngine } from '../engine/engine.ts';
-import { prepared } from '../engine/prepared.ts';
+import { prepared, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { publicKeyFrom } from './certificate-rows.ts';
 
@@ -150,14 +150,10 @@ const CHANGEABLE = [
 ] as const satisfies (keyof Changeable)[];
 
 export type SavedOrder = Changeable & Owned & { revision: number; next_revision: number };
-export const saving = (db: Db, row: SavedOrder) =>
-  db
-    .updateTable('certificate_order')
-    .set({ ...Object.fromEntries(CHANGEABLE.map((column) => [column, row[column]])), revision: row.next_revision })
-    .where('id', '=', row.id)
-    .where('account_id', '=', row.account_id)
-    .where('revision', '=', row.revision);
-const save = prepared((db, row: SavedOrder) => saving(db, row).returning('id'));
+export const saving = (row: SavedOrder, from = sql``) => sql`update certificate_order
+  set ${assigned(CHANGEABLE, row)}, revision = ${row.next_revision} ${from}
+  where id = ${row.id} and account_id = ${row.account_id} and revision = ${row.revision}`;
+const save = prepared((db, row: SavedOrder) => statement(db, sql`${saving(row)} returning id`));
 export const savedRow = (order: Order): SavedOrder => ({
   ...changeable(order),
   id: order.id,

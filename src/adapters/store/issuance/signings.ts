@@ -80,20 +80,24 @@ const COLUMNS = Object.keys({
   ...{ half_serial: 0, half_to_be_signed: 0, half_envelope: 0 },
 } satisfies Record<keyof Row, 0>) as (keyof Row)[];
 
+/** New in every attempt, whereas two may be made for one certificate that has waited. */
+const KEY = 'serial';
+
 type Begin = Row & Unblocked & { revision: number; unused_key: string | null; since: number; purpose: string };
-const begin = perEngine(({ locksRows, batches: { returning } }) =>
+const begin = perEngine(({ locksRows, batches: { members, returning } }) =>
   prepared((db, slot: Begin) =>
     statement(
       db,
       sql`insert into signing (${columnsOf(COLUMNS)})
-        select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, locksRows)}) as o
-        where not ${isBlocked(slot)}
+        select ${sql.join(COLUMNS.map((column) => slot[column]))} ${members('from')}
+        where ${slot.order_id} = (${orderAsRead(slot, locksRows)})
+          and not ${isBlocked(slot)}
           and exists (select 1 from issuer_purpose where issuer_id = ${slot.issuer_id} and purpose = ${slot.purpose})
           and not exists (select 1 from certificate where serial = ${slot.serial})
           and not exists (select 1 from encryption_certificate where serial = ${slot.half_serial})
           and not exists (select 1 from idempotency_key where account_id = ${slot.account_id}
             and order_id = ${slot.order_id} and key = ${slot.unused_key} and created_at > ${slot.since})
-        on conflict (order_id) do nothing ${returning}`,
+        on conflict (order_id) do nothing ${returning(KEY)}`,
     ),
   ),
 );
@@ -105,7 +109,7 @@ export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signin
       ...{ revision, purpose, ...unblocked(unblockedKey) },
       ...{ unused_key: idempotency?.key ?? null, since: idempotency?.since ?? 0 },
     };
-    return (await runBatch(db, engine, [begin(engine).compiled(db, row)])) !== undefined;
+    return (await runBatch(db, engine, { statements: [begin(engine).compiled(db, row)], key: KEY })) !== undefined;
   },
 
   finish: finishIn(db, engine, onEvents),

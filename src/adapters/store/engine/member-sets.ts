@@ -1,0 +1,120 @@
+// Batches on PostgreSQL: the statements of a batch are CTEs of one statement, which runs for any number of members at once.
+// Half of what a short statement costs PostgreSQL is the start of its executor, and that is paid once per set.
+//
+// The parameters are lists with an element per member, and `member` is the table of their elements. So a set is joined by
+// joining lists. A member is known by its key, which the first and the last statement return.
+import { type CompiledQuery, sql } from 'kysely';
+import type { Rows } from './engine.ts';
+import type { PreparedQuery } from './prepared.ts';
+import type { Schema } from './schema.ts';
+
+export const IS_DECIDED = sql<boolean>`member.member_key in (select member_key from decided)`;
+
+type NumbersOf<Row> = { [Name in keyof Row]-?: Exclude<Row[Name], null> extends number ? Name : never }[keyof Row];
+type Tables = 'signing' | 'certificate_order' | 'certificate' | 'encryption_certificate' | 'audit' | 'idempotency_key';
+type NumberSlot = { [Table in Tables]: NumbersOf<Schema[Table]> }[Tables] | 'next_revision' | 'since';
+/** All other slots of batches are texts. PostgreSQL refuses a statement that takes one for the other. */
+const NUMBERS: Readonly<Record<NumberSlot, 0>> = {
+  ...{ at: 0, created_at: 0, issued_at: 0, pending_since: 0, prepared_at: 0, lease_ends_at: 0, since: 0 },
+  ...{ not_before: 0, not_after: 0, term_ends_at: 0, persist_until: 0, validity_days: 0, key_bits: 0, version: 0 },
+  ...{ revision: 0, next_revision: 0, key_reported: 0, keeps_encryption_key: 0 },
+};
+
+/** Why the limit: the planner takes the set for a single row, so that it uses indexes whatever the tables' size is. */
+const MAX_SET = 1_000;
+const MAX_TEXTS = 500;
+
+interface Combined {
+  readonly text: string;
+  /** Where the parameters are: number of the statement, and of the parameter in it. */
+  readonly sources: readonly (readonly [number, number])[];
+}
+const combined = new Map<string, Combined>();
+
+/** For a set of one member. */
+export interface MemberQuery extends CompiledQuery {
+  readonly parameters: readonly (readonly unknown[])[];
+  /** The value of its key, by which its row is known. */
+  readonly member: unknown;
+}
+const isMember = (query: CompiledQuery): query is MemberQuery => 'member' in query;
+
+/** Turns a batch into one statement. */
+export function combine(statements: readonly PreparedQuery[], key: string): readonly MemberQuery[] {
+  const [first] = statements;
+  if (!first) return [];
+  const texts = statements.map(({ sql: text }) => text).join(';');
+  const known = combined.get(texts) ?? combinedOf(statements, key);
+  if (combined.size < MAX_TEXTS) combined.set(texts, known);
+  const parameters = known.sources.map(([step, index]) => [statements[step]?.parameters[index] ?? null]);
+  const member = first.parameters[first.slots.indexOf(key)];
+  return [{ query: first.query, queryId: first.queryId, sql: known.text, parameters, member }];
+}
+
+interface Sets {
+  readonly queries: readonly CompiledQuery[];
+  /** From the rows of each set, those of each member. */
+  split(results: readonly Rows[]): Rows[];
+}
+
+/** Joins members of the same statement. Two with the same key are not in one set: it would return one row for both. */
+export function joinSets(members: readonly CompiledQuery[]): Sets {
+  const sets: Map<unknown, number>[] = [];
+  const open = new Map<string, Map<unknown, number>>();
+  for (const [index, query] of members.entries()) {
+    const key = isMember(query) ? query.member : index;
+    const set = isMember(query) ? open.get(query.sql) : undefined;
+    if (set && !set.has(key)) set.set(key, index);
+    else {
+      const added = new Map([[key, index]]);
+      sets.push(added);
+      open.set(query.sql, added);
+    }
+  }
+  return {
+    queries: sets.map((set) => joined(Array.from(set.values(), (index) => members[index] as CompiledQuery))),
+    split(results) {
+      const rows: Rows[] = members.map(() => []);
+      for (const [number, set] of sets.entries()) {
+        const all = results[number] ?? [];
+        if (set.size === 1) for (const index of set.values()) rows[index] = all;
+        else for (const row of all as readonly { member: unknown }[]) rows[set.get(row.member) ?? -1] = [row];
+      }
+      return rows;
+    },
+  };
+}
+
+function joined(queries: readonly CompiledQuery[]): CompiledQuery {
+  const [first] = queries as readonly [CompiledQuery];
+  if (queries.length === 1) return first;
+  return { ...first, parameters: first.parameters.map((_, index) => queries.flatMap((one) => one.parameters[index])) };
+}
+
+/** A CTE that writes runs exactly once, whether it is read or not. */
+function combinedOf(statements: readonly PreparedQuery[], key: string): Combined {
+  const columns: { name: string; type: string; source: [number, number] }[] = [];
+  const ctes = statements.map(({ sql: text, slots, parameters }, step) => {
+    const names = slots.map((slot, index) => {
+      if (slot !== null && slots.indexOf(slot) < index) return '';
+      const isNumber = slot === null ? typeof parameters[index] === 'number' : slot in NUMBERS;
+      const name = step === 0 && slot === key ? 'member_key' : `value_${columns.length}`;
+      columns.push({ name, type: isNumber ? 'bigint' : 'text', source: [step, index] });
+      return name;
+    });
+    const nameOf = (index: number) => names[index] || names[slots.indexOf(slots[index] ?? null)];
+    const over = text.replace(/\$(\d+)/g, (_, number) => `member.${nameOf(Number(number) - 1)}`);
+    return `${step === 0 ? 'decided' : `step_${step}`} as (${over})`;
+  });
+  // Through text: PostgreSQL would look at the length of a list, and plan anew for each.
+  const lists = columns.map(({ type }, index) => `$${index + 1}::text::${type}[]`);
+  const member = `select * from unnest(${lists.join(', ')}) with ordinality
+    as lists (${columns.map(({ name }) => name).join(', ')}, number) where number between 1 and ${MAX_SET}`;
+  const last = `step_${statements.length - 1}`;
+  const result =
+    statements.length === 1
+      ? 'select member_key as member from decided'
+      : `select ${last}.*, decided.member_key as member from decided left join ${last} on ${last}.member_key = decided.member_key`;
+  const text = `with member as materialized (${member}), ${ctes.join(', ')} ${result}`;
+  return { text, sources: columns.map(({ source }) => source) };
+}
