@@ -17,8 +17,7 @@ export class CallScope implements Disposable {
   constructor(totalMs: number, signal: AbortSignal | undefined) {
     this.#endsAt = this.#since + totalMs;
     this.#signal = signal;
-    // Once per call: Node looks through all listeners of a signal to add one, and all deliveries share theirs.
-    signal?.addEventListener('abort', this.#cancel);
+    if (signal) cancellationBy(signal).add(this);
   }
 
   get stage(): Stage {
@@ -58,27 +57,70 @@ export class CallScope implements Disposable {
   }
 
   /** Rejects with a Failure on timeout, deadline or cancellation. What `work` does after that is ignored. */
-  async within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
-    this.check();
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const expire = () => reject(new Failure(TIMEOUT_REASON[this.#stage]));
-    const timer = setTimeout(expire, Math.max(0, Math.min(limitMs, this.#endsAt - performance.now())));
-    this.#ends.add(reject);
-    try {
-      work().then(resolve, reject);
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      this.#ends.delete(reject);
-    }
+  within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.check();
+      const leave = () => {
+        clearTimeout(timer);
+        this.#ends.delete(end);
+      };
+      const end = (failure: unknown) => {
+        leave();
+        reject(failure);
+      };
+      const expire = () => end(new Failure(TIMEOUT_REASON[this.#stage]));
+      const timer = setTimeout(expire, Math.max(0, Math.min(limitMs, this.#endsAt - performance.now())));
+      this.#ends.add(end);
+      const succeed = (value: T) => {
+        leave();
+        resolve(value);
+      };
+      try {
+        work().then(succeed, end);
+      } catch (error) {
+        end(error);
+      }
+    });
+  }
+
+  cancel(): void {
+    for (const end of this.#ends) end(new Failure('canceled'));
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#signal) cancellationBy(this.#signal).delete(this);
+    for (const opened of this.#opened.toReversed()) opened.destroy();
+  }
+}
+
+/** The calls that a signal cancels. They share a listener: Node looks through all of a signal to add or to remove one. */
+class Cancellation {
+  readonly #signal: AbortSignal;
+  readonly #scopes = new Set<CallScope>();
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  add(scope: CallScope): void {
+    if (this.#scopes.size === 0) this.#signal.addEventListener('abort', this.#cancel);
+    this.#scopes.add(scope);
+  }
+
+  delete(scope: CallScope): void {
+    this.#scopes.delete(scope);
+    if (this.#scopes.size === 0) this.#signal.removeEventListener('abort', this.#cancel);
   }
 
   readonly #cancel = (): void => {
-    for (const end of this.#ends) end(new Failure('canceled'));
+    for (const scope of this.#scopes) scope.cancel();
   };
+}
 
-  [Symbol.dispose](): void {
-    this.#signal?.removeEventListener('abort', this.#cancel);
-    for (const opened of this.#opened.toReversed()) opened.destroy();
-  }
+const cancellations = new WeakMap<AbortSignal, Cancellation>();
+
+function cancellationBy(signal: AbortSignal): Cancellation {
+  const cancellation = cancellations.get(signal) ?? new Cancellation(signal);
+  cancellations.set(signal, cancellation);
+  return cancellation;
 }

@@ -84,12 +84,11 @@ const joinHeaders = (headers: Readonly<Record<string, string | string[] | undefi
 
 /** Name-value pairs are sent unchanged; given an object, Node would add headers of its own. */
 export function headersOf({ url, method, headers, body, keptFor }: OutboundCall, userAgent: string): string[] {
-  const length = method === 'GET' && body === '' ? [] : ['Content-Length', String(Buffer.byteLength(body))];
-  return [
-    ...['Host', authorityOf(url), 'User-Agent', userAgent],
-    ...Object.entries(headers).flat(),
-    ...[...length, 'Connection', keptFor === undefined ? 'close' : 'keep-alive'],
-  ];
+  const fields = ['Host', authorityOf(url), 'User-Agent', userAgent];
+  for (const [name, value] of Object.entries(headers)) fields.push(name, value);
+  if (method !== 'GET' || body !== '') fields.push('Content-Length', String(Buffer.byteLength(body)));
+  fields.push('Connection', keptFor === undefined ? 'close' : 'keep-alive');
+  return fields;
 }
 
 function authorityOf({ scheme, host, literal, port }: OutboundUrl): string {

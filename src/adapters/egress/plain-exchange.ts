@@ -48,7 +48,7 @@ function bytesOf(call: OutboundCall, userAgent: string): Buffer {
   const fields = headersOf(call, userAgent);
   let head = `${method} ${url.target} HTTP/1.1\r\n`;
   for (let index = 0; index < fields.length; index += 2) {
-    const [name = '', value = ''] = [fields[index], fields[index + 1]];
+    const { [index]: name = '', [index + 1]: value = '' } = fields;
     // A line break in a value would begin another field.
     if (!HEADER_VALUE.test(value)) throw new TypeError(`${name} has a value that no header can have`);
     head += `${name}: ${value}\r\n`;

@@ -20,6 +20,7 @@ import type { CallOut, OutboundPolicy, Outcome } from '../../domain/egress/outbo
 import type { AccountId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import type { ClaimedDelivery } from './claim-deliveries.ts';
+import type { DispatcherTurns } from './dispatcher-turns.ts';
 import { callbackHeaders } from './sign-callback.ts';
 
 /** For metrics and the log. */
@@ -41,7 +42,7 @@ export interface AttemptTools {
   readonly schedule: readonly number[];
   readonly observer: DeliveryObserver;
   /** When what has ended is recorded. */
-  readonly nextTurn: () => Promise<void>;
+  readonly turns: DispatcherTurns;
 }
 
 const MAX_GIVEN_UP = 100;
@@ -50,7 +51,7 @@ const MAX_GIVEN_UP = 100;
 type AttemptDelivery = (claimed: ClaimedDelivery, signal: AbortSignal, onEnd: () => void) => Promise<void>;
 
 export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
-  const { store, now, random, callOut, policyFor, schedule, observer, nextTurn } = tools;
+  const { store, now, random, callOut, policyFor, schedule, observer, turns } = tools;
   const windowMs = retryWindow(schedule);
   /** Delivered, to be recorded together. */
   let unrecorded: { readonly attempts: LeasedAttempt[]; readonly recorded: Promise<void> } | undefined;
@@ -92,7 +93,9 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
 
   /** Attempts that end before the next turn share a transaction: a bounded number is in flight. */
   function recordDelivered(leased: LeasedAttempt): Promise<void> {
-    unrecorded ??= { attempts: [], recorded: nextTurn().then(record) };
+    unrecorded ??= { attempts: [], recorded: turns.next('record').then(record) };
+    // The next event of a range waits for it.
+    if (leased.event.inOrder) turns.hasten('claim');
     unrecorded.attempts.push(leased);
     return unrecorded.recorded;
   }

@@ -2,7 +2,6 @@
 // instances may share a store; leases keep them apart. A crash loses nothing: the only state outside the store is a hint
 // which lanes to poll before they are due.
 
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { FAULTY_LANE_MS } from '../../domain/callbacks/delivery.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
@@ -10,6 +9,7 @@ import { mapLimit } from '../../kernel/concurrency.ts';
 import { type AttemptTools, attemptDelivery } from './attempt-delivery.ts';
 import { type ClaimedDelivery, type ClaimTools, claimDeliveries, type LaneClaim } from './claim-deliveries.ts';
 import { type ConcurrencyLimits, deliverySlots } from './concurrency-limits.ts';
+import { dispatcherTurns, type TurnPurpose } from './dispatcher-turns.ts';
 
 export interface Dispatcher {
   /** Polls in the background. Returns at once. */
@@ -20,7 +20,7 @@ export interface Dispatcher {
   stop(withinMs: number): Promise<void>;
 }
 
-export type DispatcherTools = Omit<AttemptTools, 'nextTurn'> &
+export type DispatcherTools = Omit<AttemptTools, 'turns'> &
   Omit<ClaimTools, 'slots'> & {
     readonly limits: ConcurrencyLimits;
     readonly onError: (error: unknown) => void;
@@ -31,11 +31,6 @@ const LANES_PER_POLL = 64;
 /** Lanes of one transaction. While it runs it holds their locks, and on SQLite the writer. */
 const LANES_PER_CLAIM = 16;
 const CLAIMS_AT_ONCE = 4;
-/**
- * Between two turns of a busy dispatcher. What ends and what begins meanwhile shares a commit, which costs more than the
- * rows in it: a process that writes loses what it has cached of a file that another process writes to.
- */
-const TURN_MS = 10;
 /** Lanes beyond that are found by their due time only. */
 const MAX_BACKLOG = 256;
 
@@ -43,45 +38,34 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
   const { store, now, onError } = tools;
   const slots = deliverySlots(tools.limits);
   const claim = claimDeliveries({ ...tools, slots });
-  const attempt = attemptDelivery({ ...tools, nextTurn });
+  const turns = dispatcherTurns();
+  const attempt = attemptDelivery({ ...tools, turns });
   const stopping = new AbortController();
   const inFlight = new Set<Promise<void>>();
   /** Lanes with more due events than slots. */
   const backlog = new Map<AccountId, NonNullable<LaneClaim['remaining']>>();
   let isStopped = false;
-  let isPollRequested = false;
+  /** What the next poll is for. */
+  let requested: TurnPurpose | undefined;
   let polling: Promise<void> | undefined;
-  let turn: Promise<void> | undefined;
-  let lastTurn = Number.NEGATIVE_INFINITY;
-  let sentSince = 0;
-
-  /** At once after a pause, and while deliveries come one by one. */
-  function nextTurn(): Promise<void> {
-    const waitMs = sentSince > 1 ? lastTurn + TURN_MS - performance.now() : 0;
-    turn ??= (waitMs > 0 ? sleep(waitMs) : setImmediate()).then(() => {
-      turn = undefined;
-      lastTurn = performance.now();
-      sentSince = 0;
-    });
-    return turn;
-  }
 
   function send(claimed: ClaimedDelivery): void {
-    const { accountId } = claimed.event;
+    const { accountId, inOrder } = claimed.event;
     const onEnd = () => {
+      const isAwaited = slots.isFull() || backlog.has(accountId);
       claimed.slot[Symbol.dispose]();
       // The slot is used again in the turn that records the outcome.
-      if (backlog.has(accountId)) wake();
+      if (isAwaited) wake();
     };
     const sending = attempt(claimed, stopping.signal, onEnd)
       // Nothing is lost: the lease expires, and the event is sent again.
       .catch(onError)
       .finally(() => {
         inFlight.delete(sending);
-        if (!backlog.has(accountId)) wake();
+        if (!isStopped && !backlog.has(accountId)) void request(inOrder ? 'claim' : 'record');
       });
     inFlight.add(sending);
-    sentSince += 1;
+    turns.noteSent();
   }
 
   const mayClaim = (remaining: LaneClaim['remaining'] | undefined) =>
@@ -96,7 +80,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
       for (const [accountId, { claimed, remaining }] of await claim.fromLanes(accountIds, isWorthwhile)) {
         backlog.delete(accountId);
         if (remaining && backlog.size < MAX_BACKLOG) backlog.set(accountId, remaining);
-        if (remaining === 'ready') isPollRequested = true;
+        if (remaining === 'ready') requested = 'claim';
         for (const one of claimed) send(one);
       }
     } catch (error) {
@@ -130,7 +114,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
     for (const one of claimed) send(one);
     if (!hasOthers) return;
     const moved = await store.transaction((tx) => tx.deliveryQueue.enqueueNew(NEW_PER_POLL, now()));
-    if (moved === NEW_PER_POLL) isPollRequested = true;
+    if (moved === NEW_PER_POLL) requested = 'claim';
   }
 
   async function pollOnce(): Promise<void> {
@@ -139,7 +123,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
     // The end of an attempt wakes the dispatcher again.
     if (slots.isFull()) return;
     const due = await store.callbackLanes.due(now(), LANES_PER_POLL);
-    if (due.length === LANES_PER_POLL) isPollRequested = true;
+    if (due.length === LANES_PER_POLL) requested = 'claim';
     const lanes = [...new Set([...due, ...free])];
     const batches = Array.from({ length: Math.ceil(lanes.length / LANES_PER_CLAIM) }, (_, index) =>
       lanes.slice(index * LANES_PER_CLAIM, (index + 1) * LANES_PER_CLAIM),
@@ -151,9 +135,9 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
 
   async function pollWhileRequested(): Promise<void> {
     try {
-      while (isPollRequested && !isStopped) {
-        await nextTurn();
-        isPollRequested = false;
+      while (requested && !isStopped) {
+        await turns.next(requested);
+        requested = undefined;
         await pollOnce();
       }
     } catch (error) {
@@ -163,11 +147,14 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
     }
   }
 
-  function poll(): Promise<void> {
-    isPollRequested = true;
+  function request(purpose: TurnPurpose): Promise<void> {
+    if (requested !== 'claim') requested = purpose;
+    turns.hasten(requested);
     polling ??= pollWhileRequested();
     return polling;
   }
+
+  const poll = (): Promise<void> => request('claim');
 
   function wake(): void {
     if (!isStopped) void poll();

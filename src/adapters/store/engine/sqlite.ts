@@ -4,10 +4,12 @@ import {
   type CompiledQuery,
   type DatabaseConnection,
   type Driver,
+  type LimitNode,
   type QueryResult,
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
+  SqliteQueryCompiler,
   sql,
 } from 'kysely';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
@@ -204,6 +206,21 @@ class NodeSqliteDialect extends SqliteDialect {
 
   override createAdapter(): SqliteAdapter {
     return new ConcurrentSqliteAdapter();
+  }
+
+  override createQueryCompiler(): SqliteQueryCompiler {
+    return new HiddenLimitCompiler();
+  }
+}
+
+/**
+ * Hides the limit from SQLite's planner: a statement whose limit is a parameter it plans by the value, so it compiles it
+ * anew each time that one is bound. Behind an operator it does not look for a value.
+ */
+class HiddenLimitCompiler extends SqliteQueryCompiler {
+  protected override visitLimit({ limit }: LimitNode): void {
+    this.append('limit +');
+    this.visitNode(limit);
   }
 }
 

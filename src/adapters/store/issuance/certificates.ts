@@ -10,6 +10,9 @@ import { prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 import { insertHalf, publicKeyFrom, recordFrom, rowOf } from './certificate-rows.ts';
 
+/** A literal: a parameter that a partial index could depend on lets SQLite compile the statement anew each time. */
+const ISSUED = sql<boolean>`state = 'issued'`;
+
 const insert = preparedInsert('certificate');
 
 const selectCurrent = prepared((db, { accountId, id }: { accountId: AccountId; id: CertificateId }) =>
@@ -95,7 +98,7 @@ export const certificatesIn = (db: Db): Certificates => ({
       .select('id')
       .where('cloud_key_id', '=', cloudKeyId)
       .where('account_id', '=', accountId)
-      .where('state', '=', 'issued')
+      .where(ISSUED)
       .orderBy('issued_at', 'desc')
       .orderBy('id', 'desc')
       .limit(1)
@@ -151,7 +154,7 @@ export const certificatesIn = (db: Db): Certificates => ({
       .select(['certificate.id', 'certificate.names'])
       .where('order_id', '=', orderId)
       .where('certificate.account_id', '=', accountId)
-      .where('state', '=', 'issued')
+      .where(ISSUED)
       .where('not_after', '>=', now)
       .where('revocation.revoked_at', 'is', null)
       .orderBy('version')
@@ -166,7 +169,7 @@ export const certificatesIn = (db: Db): Certificates => ({
       .select('certificate.id')
       .where('order_id', '=', orderId)
       .where('certificate.account_id', '=', accountId)
-      .where('state', '=', 'issued')
+      .where(ISSUED)
       .where('not_after', '>=', now)
       .where('revoked_at', 'is', null)
       .limit(1)

@@ -165,7 +165,7 @@ function certificateConditions({ status, product, isRevoked, ...filter }: Certif
   return [
     ...namesMatch(filter, 'certificate'),
     ...(product === undefined ? [] : [sql<boolean>`certificate_order.product_id = ${product}`]),
-    ...(state === undefined ? [] : [sql<boolean>`certificate.state = ${state}`]),
+    ...(state === undefined ? [] : [sql<boolean>`certificate.state = ${sql.lit(state)}`]),
     ...[mustBeRevoked, isRevoked].flatMap((is) => (is === undefined ? [] : [is ? IS_REVOKED : no(IS_REVOKED)])),
     ...(hasEnd(filter) ? [ends(filter)] : []),
     // A voided one may be revoked, and was answered to no caller.
