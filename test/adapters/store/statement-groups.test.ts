@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import type { Engine } from '../../../src/adapters/store/engine/engine.ts';
+import { MemberQuery } from '../../../src/adapters/store/engine/member-sets.ts';
 import { postgresEngine } from '../../../src/adapters/store/engine/postgres.ts';
 import { ODD } from '../../support/records.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
@@ -73,7 +74,7 @@ test('members of the same statement run as one, each gets its own row, and none 
     returning id as member, (select count(*) from member) as number`;
   const keys = ['s1', ODD, 's1', 's3'];
   const results = await Promise.all(
-    keys.map((member) => engine.batches.run([{ ...CompiledQuery.raw(sql, [[member]]), member } as CompiledQuery])),
+    keys.map((member) => engine.batches.run([new MemberQuery(CompiledQuery.raw(sql), sql, [member], member)])),
   );
   const row = (member: string) => [{ member, number: 2 }];
   assert.deepEqual(results, [row('s1'), row(ODD), [], row('s3')]);

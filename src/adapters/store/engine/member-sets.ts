@@ -31,13 +31,27 @@ interface Combined {
 }
 const combined = new Map<string, Combined>();
 
-/** For a set of one member. */
-export interface MemberQuery extends CompiledQuery {
-  readonly parameters: readonly (readonly unknown[])[];
+/** A set of one. */
+export class MemberQuery implements CompiledQuery {
+  readonly query: CompiledQuery['query'];
+  readonly queryId: CompiledQuery['queryId'];
+  readonly sql: string;
+  readonly values: readonly unknown[];
   /** The value of its key, by which its row is known. */
   readonly member: unknown;
+
+  constructor({ query, queryId }: CompiledQuery, text: string, values: readonly unknown[], member: unknown) {
+    this.query = query;
+    this.queryId = queryId;
+    this.sql = text;
+    this.values = values;
+    this.member = member;
+  }
+
+  get parameters(): readonly unknown[] {
+    return this.values.map((value) => [value]);
+  }
 }
-const isMember = (query: CompiledQuery): query is MemberQuery => 'member' in query;
 
 /** Turns a batch into one statement. */
 export function combine(statements: readonly PreparedQuery[], key: string): readonly MemberQuery[] {
@@ -46,9 +60,8 @@ export function combine(statements: readonly PreparedQuery[], key: string): read
   const texts = statements.map(({ sql: text }) => text).join(';');
   const known = combined.get(texts) ?? combinedOf(statements, key);
   if (combined.size < MAX_TEXTS) combined.set(texts, known);
-  const parameters = known.sources.map(([step, index]) => [statements[step]?.parameters[index] ?? null]);
-  const member = first.parameters[first.slots.indexOf(key)];
-  return [{ query: first.query, queryId: first.queryId, sql: known.text, parameters, member }];
+  const values = known.sources.map(([step, index]) => statements[step]?.parameters[index]);
+  return [new MemberQuery(first, known.text, values, first.parameters[first.slots.indexOf(key)])];
 }
 
 interface Sets {
@@ -62,8 +75,8 @@ export function joinSets(members: readonly CompiledQuery[]): Sets {
   const sets: Map<unknown, number>[] = [];
   const open = new Map<string, Map<unknown, number>>();
   for (const [index, query] of members.entries()) {
-    const key = isMember(query) ? query.member : index;
-    const set = isMember(query) ? open.get(query.sql) : undefined;
+    const key = query instanceof MemberQuery ? query.member : index;
+    const set = query instanceof MemberQuery ? open.get(query.sql) : undefined;
     if (set && !set.has(key)) set.set(key, index);
     else {
       const added = new Map([[key, index]]);
@@ -85,10 +98,13 @@ export function joinSets(members: readonly CompiledQuery[]): Sets {
   };
 }
 
+/** Of several, all are members. */
 function joined(queries: readonly CompiledQuery[]): CompiledQuery {
   const [first] = queries as readonly [CompiledQuery];
   if (queries.length === 1) return first;
-  return { ...first, parameters: first.parameters.map((_, index) => queries.flatMap((one) => one.parameters[index])) };
+  const { query, queryId, sql: text, values } = first as MemberQuery;
+  const lists = values.map((_, index) => (queries as readonly MemberQuery[]).map((one) => one.values[index]));
+  return { query, queryId, sql: text, parameters: lists };
 }
 
 /** A CTE that writes runs exactly once, whether it is read or not. */
