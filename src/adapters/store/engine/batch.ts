@@ -1,8 +1,7 @@
 // A batch: statements that make one transaction, without a question in between. The first one decides: if it returns no
 // row, nothing is written. SQLite runs them back to back; on PostgreSQL they are CTEs of one statement (member-sets.ts).
 import type { CompiledQuery, QueryResult } from 'kysely';
-import { connectionOf, directOf, type Engine } from './engine.ts';
-import type { PreparedQuery } from './prepared.ts';
+import { connectionOf, directOf, type Engine, type PreparedQuery } from './engine.ts';
 import type { Db } from './schema.ts';
 
 interface Batch {

@@ -10,7 +10,6 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { Refusal } from '../../../domain/errors.ts';
-import type { PreparedQuery } from './prepared.ts';
 import type { Db, Schema, Transaction } from './schema.ts';
 
 /** A column of a table of ours. `keyPosition` counts from 1 in the primary key, and is 0 outside of it. */
@@ -18,6 +17,11 @@ export interface Column {
   readonly table: string;
   readonly column: string;
   readonly keyPosition: number;
+}
+
+/** A statement with the name of the slot of each parameter, null for a constant. */
+export interface PreparedQuery<Row = unknown> extends CompiledQuery<Row> {
+  readonly slots: readonly (string | null)[];
 }
 
 export interface Engine {

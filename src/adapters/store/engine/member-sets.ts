@@ -4,8 +4,7 @@
 // The parameters are lists with an element per member, and `member` is the table of their elements. So a set is joined by
 // joining lists. A member is known by its key, which the first and the last statement return.
 import { type CompiledQuery, sql } from 'kysely';
-import type { Rows } from './engine.ts';
-import type { PreparedQuery } from './prepared.ts';
+import type { PreparedQuery, Rows } from './engine.ts';
 import type { Schema } from './schema.ts';
 
 export const IS_DECIDED = sql<boolean>`member.member_key in (select member_key from decided)`;

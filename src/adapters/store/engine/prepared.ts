@@ -1,8 +1,8 @@
 // Prepared queries for the hot path: built and compiled once, which costs several times what SQLite needs to run one. The
 // SQL text is constant, so the database's statement cache hits too.
-import { type Compilable, type CompiledQuery, type RawBuilder, SelectQueryNode, sql } from 'kysely';
+import { type Compilable, type RawBuilder, SelectQueryNode, sql } from 'kysely';
 import { columnsOf } from './columns.ts';
-import { connectionOf, directOf, type Engine } from './engine.ts';
+import { connectionOf, directOf, type Engine, type PreparedQuery } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 /** Placeholder for a value; never sent to a database. */
@@ -12,11 +12,6 @@ class Slot {
   constructor(name: string) {
     this.name = name;
   }
-}
-
-/** With the name of the slot of each parameter, null for a constant. */
-export interface PreparedQuery<Row = unknown> extends CompiledQuery<Row> {
-  readonly slots: readonly (string | null)[];
 }
 
 /** A query with slots. Its rows have the type `Row`. */
