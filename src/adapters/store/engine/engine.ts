@@ -19,7 +19,7 @@ export interface Column {
   readonly keyPosition: number;
 }
 
-/** A statement with the name of the slot of each parameter, null for a constant. */
+/** A query of prepared.ts, with the name of the slot of each parameter, null for a constant. */
 export interface PreparedQuery<Row = unknown> extends CompiledQuery<Row> {
   readonly slots: readonly (string | null)[];
 }

@@ -9,7 +9,7 @@ import { joinSets } from './member-sets.ts';
 import { PipelinedQuery } from './pipelined-query.ts';
 
 /** Groups under way. While they are, the next one grows. */
-const AT_ONCE = 2;
+const AT_ONCE = 4;
 /** More would hold locks, and the answers of all, longer than they save. */
 const MAX_MEMBERS = 64;
 const MAX_WAITING = 4_096;
