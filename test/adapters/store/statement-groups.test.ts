@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import type { Engine } from '../../../src/adapters/store/engine/engine.ts';
-import { MemberQuery } from '../../../src/adapters/store/engine/member-sets.ts';
+import { joinSets, MemberQuery } from '../../../src/adapters/store/engine/member-sets.ts';
 import { postgresEngine } from '../../../src/adapters/store/engine/postgres.ts';
 import { ODD } from '../../support/records.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
@@ -78,6 +78,13 @@ test('members of the same statement run as one, each gets its own row, and none 
   );
   const row = (member: string) => [{ member, number: 2 }];
   assert.deepEqual(results, [row('s1'), row(ODD), [], row('s3')]);
+});
+
+test('a row of no member is an error, and does not tell a member that nothing was written', () => {
+  const member = (key: string) => new MemberQuery(CompiledQuery.raw(''), 'the same', [key], key);
+  const { split } = joinSets([member('one'), member('two')]);
+  assert.deepEqual(split([[{ member: 'two' }]]), [[], [{ member: 'two' }]]);
+  assert.throws(() => split([[{ member: 'three' }]]), /three, which is no member/);
 });
 
 test('a member whose row is locked delays no other', async () => {

@@ -19,7 +19,7 @@ const NUMBERS: Readonly<Record<NumberSlot, 0>> = {
   ...{ revision: 0, next_revision: 0, key_reported: 0, keeps_encryption_key: 0 },
 };
 
-/** Why the limit: the planner takes the set for a single row, so that it uses indexes whatever the tables' size is. */
+/** Far above the members of a group. With a limit the planner expects one row, and uses indexes whatever the tables' size. */
 const MAX_SET = 1_000;
 const MAX_TEXTS = 500;
 
@@ -90,11 +90,19 @@ export function joinSets(members: readonly CompiledQuery[]): Sets {
       for (const [number, set] of sets.entries()) {
         const all = results[number] ?? [];
         if (set.size === 1) for (const index of set.values()) rows[index] = all;
-        else for (const row of all as readonly { member: unknown }[]) rows[set.get(row.member) ?? -1] = [row];
+        else for (const row of all as readonly { member: unknown }[]) rows[indexIn(set, row.member)] = [row];
       }
       return rows;
     },
   };
+}
+
+/** Throws for a row of none: taken for no row, it would tell a member that nothing was written. */
+function indexIn(set: ReadonlyMap<unknown, number>, member: unknown): number {
+  const index = set.get(member);
+  if (index === undefined)
+    throw new Error(`PostgreSQL returned a row for ${String(member)}, which is no member of the set`);
+  return index;
 }
 
 /** Of several, all are members. */
